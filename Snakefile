@@ -46,8 +46,12 @@ for slug, settings in papers.items():
         localrule: True
 
 
+include: "workflow/rules/shared/report.smk"
+
+
 rule all:
     default_target: True
     input:
         [getattr(rules, slug).input for slug in papers],
+        rules.report_site.output,
     localrule: True

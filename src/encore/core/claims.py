@@ -277,8 +277,8 @@ def _ratio(check: config.Ratio, rows: pd.DataFrame) -> tuple[Estimate, Region]:
     if check.of == "of_means":
         return _ratio_of_means(check, rows), region
     log = _contrast(check, rows, np.log, check.of)
-    values = np.exp([log.effect, log.low, log.high])
-    return Estimate(*map(float, values), log.method), region
+    effect, low, high = map(float, np.exp([log.effect, log.low, log.high]))
+    return Estimate(effect, low, high, log.method), region
 
 
 def _ratio_of_means(check: config.Ratio, rows: pd.DataFrame) -> Estimate:

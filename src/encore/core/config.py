@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
@@ -215,7 +214,7 @@ class Paper(Strict):
                 )
         if self.tuned_on:
             for scale in ("laptop", "paper"):
-                used = set(self.scales[scale].get("seeds", []))  # type: ignore[index]
+                used = set(self.scales[scale].get("seeds", []))
                 if both := used & set(self.tuned_on.seeds):
                     raise ValueError(
                         f"{scale} judges on the seeds {sorted(both)} that were tuned on"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from cycler import cycler
 
 from encore.core.job import replacing
 
@@ -36,7 +37,7 @@ matplotlib.rcParams.update(
 # Okabe & Ito's colour-blind-safe set, the yellow (hard to see on white) last.
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#2b3138", "#F0E442"]
 MUTED = "#9aa3ad"
-matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=COLORS)
+matplotlib.rcParams["axes.prop_cycle"] = cycler(color=COLORS)
 
 
 def new_figure(

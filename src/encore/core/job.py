@@ -39,13 +39,10 @@ def job(snakemake: Any) -> Iterator[tuple[Any, Any, Any]]:
         with redirect_stdout(log), redirect_stderr(log):
             try:
                 yield snakemake.input, snakemake.output, snakemake.params
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001 (whatever a script raises is shown)
                 traceback.print_exc()
-                print(_cause(error), file=log)
-                _show_tail(path, terminal)
-                raise SystemExit(1) from None
-            except Exception:
-                traceback.print_exc()
+                if isinstance(error, OSError):
+                    print(_cause(error))
                 _show_tail(path, terminal)
                 raise SystemExit(1) from None
 
@@ -165,7 +162,7 @@ def read_tensors(path: str | Path) -> dict[str, Any]:
     from safetensors import safe_open
 
     with _reading(path) as file, safe_open(file, framework="pt") as archive:
-        tensors = {name: archive.get_tensor(name) for name in archive.keys()}
+        tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 (not a dict)
         expected = (archive.metadata() or {}).get("sha256")
     if expected not in (None, _digest(tensors)):
         raise DamagedArtifact(f"{path} does not match its own checksum; delete it and run again")

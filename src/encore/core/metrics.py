@@ -118,7 +118,7 @@ def summary(table: pd.DataFrame) -> dict[str, Any]:
     result: dict[str, Any] = {}
     finite = table[np.isfinite(table["value"].astype(float))]
     for keys, value in finite.groupby(["dataset", "metric", "method"])["value"].mean().items():
-        dataset, metric, method = map(str, keys)  # type: ignore[call-overload]
+        dataset, metric, method = map(str, keys)
         result.setdefault(dataset, {}).setdefault(metric, {})[method] = float(value)
     return result
 
