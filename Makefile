@@ -25,7 +25,7 @@ report: $(READY)
 	@$(BIN)/encore report --scale $(SCALE)
 
 bench: $(READY)
-	@for file in tests/benchmarks/bench_*.py; do echo "== $$file"; OMP_NUM_THREADS=1 $(BIN)/python $$file || exit 1; done
+	@for file in tests/benchmarks/bench_*.py; do echo "== $$file"; PYTHONPATH=. OMP_NUM_THREADS=1 $(BIN)/python $$file || exit 1; done
 
 check:
 	@command -v $(PYTHON) > /dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }

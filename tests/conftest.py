@@ -106,6 +106,38 @@ def done(finished_demo, tmp_path):
     return Checkout(tmp_path / "done")
 
 
+def snakemake(*arguments, directory=ROOT):
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        ROOT / "Snakefile",
+        "--directory",
+        directory,
+    ]
+    return subprocess.run(
+        [*command, "--profile", ROOT / "workflow/profiles/local", "--cores", "2", *arguments],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+
+def smoke_run(folder):
+    """All papers at smoke scale in a folder of their own, on the repository's data sets."""
+    (ROOT / "data").mkdir(exist_ok=True)
+    for name in ("config", "workflow", "src", "data"):
+        (folder / name).symlink_to(ROOT / name)
+    run = snakemake("--config", "scale=smoke", directory=folder)
+    assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
+    return folder / "results/smoke"
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory):
+    """Results of one smoke run of every paper."""
+    return smoke_run(tmp_path_factory.mktemp("smoke"))
+
+
 class Files(list):
     """Input or output files, by position and by name, as Snakemake hands them to a script."""
 

@@ -20,6 +20,7 @@ from encore.core.claims import NOT_JUDGED, VERDICTS
 from encore.core.config import ROOT, known_slugs, load_paper
 from encore.core.report import MARKERS, readme_table
 from encore.core.sources import code
+from tests.conftest import smoke_run, snakemake
 
 SLUGS = known_slugs()
 DIRECTIVES = (
@@ -28,38 +29,6 @@ DIRECTIVES = (
 RULE_LINES = 30  # as snakefmt spreads it; about 20 without lone brackets and code inputs
 SCRIPT_LINES = 60
 TIMED = {"logs", "benchmarks", "timings", "timings.parquet", "speed.json"}
-
-
-def snakemake(*arguments, directory=ROOT):
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--snakefile",
-        ROOT / "Snakefile",
-        "--directory",
-        directory,
-    ]
-    return subprocess.run(
-        [*command, "--profile", ROOT / "workflow/profiles/local", "--cores", "2", *arguments],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
-
-
-def smoke_run(folder):
-    """All papers at smoke scale in a folder of their own, on the repository's data sets."""
-    (ROOT / "data").mkdir(exist_ok=True)
-    for name in ("config", "workflow", "src", "data"):
-        (folder / name).symlink_to(ROOT / name)
-    run = snakemake("--config", "scale=smoke", directory=folder)
-    assert run.returncode == 0, (run.stdout + run.stderr)[-6000:]
-    return folder / "results/smoke"
-
-
-@pytest.fixture(scope="session")
-def smoke(tmp_path_factory):
-    """Results of one smoke run of every paper."""
-    return smoke_run(tmp_path_factory.mktemp("smoke"))
 
 
 @pytest.fixture(scope="session")

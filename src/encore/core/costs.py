@@ -14,9 +14,8 @@ def measure(results: Path) -> dict[str, float]:
     """Cost of the jobs whose benchmark files lie under ``results`` (one paper at one scale).
 
     Returns:
-        ``core_minutes`` (CPU time of all jobs), ``wall_minutes`` (their times added up), ``memory_mb``
-        (largest resident set of a job), ``disk_mb`` (size of all artifacts), ``jobs``; empty if nothing
-        was run.
+        ``core_minutes`` (times of all jobs added up: they use one core each), ``memory_mb`` (largest
+        resident set of a job), ``disk_mb`` (size of all artifacts), ``jobs``; empty if nothing was run.
     """
     rows = [
         json.loads(line)
@@ -27,8 +26,7 @@ def measure(results: Path) -> dict[str, float]:
         return {}
     disk = sum(path.stat().st_size for path in results.rglob("*") if path.is_file())
     return {
-        "core_minutes": round(sum(_number(row, "cpu_time") for row in rows) / 60, 2),
-        "wall_minutes": round(sum(_number(row, "s") for row in rows) / 60, 2),
+        "core_minutes": round(sum(_number(row, "s") for row in rows) / 60, 2),
         "memory_mb": round(max(_number(row, "max_rss") for row in rows)),
         "disk_mb": round(disk / 1e6, 1),
         "jobs": len(rows),

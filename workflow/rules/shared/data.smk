@@ -1,7 +1,6 @@
 # Data sets: one rule each, made from config/datasets.yaml; those that no source can give have none.
 from encore.core.data import Registry
 
-
 for dataset in Registry.load().datasets:
 
     rule:

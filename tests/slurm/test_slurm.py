@@ -1,0 +1,77 @@
+"""The Slurm profile on a real Slurm of one node: a paper's smoke run, with one job killed on the way."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from encore.core.config import ROOT
+from tests.conftest import copy_tree
+
+SLUG = "portfolio"
+LACKING = [name for name in ("slurmctld", "slurmd", "munged", "sbatch") if not shutil.which(name)]
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(os.geteuid() != 0, reason="starting a Slurm needs root"),
+    pytest.mark.skipif(
+        bool(LACKING), reason=f"not installed: {', '.join(LACKING)} (slurm-wlm, munge)"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    """A Slurm of one node on this machine; stopped afterwards if it was started here."""
+    if subprocess.run(["sinfo"], capture_output=True, check=False).returncode == 0:
+        yield
+        return
+    start = subprocess.run(
+        ["bash", Path(__file__).parent / "one_node.sh"], capture_output=True, text=True, check=False
+    )
+    if start.returncode:
+        pytest.skip(f"Slurm did not start: {start.stderr.strip()[-500:]}")
+    yield
+    for name in ("slurmd", "slurmctld"):
+        subprocess.run(["pkill", f"-{signal.SIGTERM.value}", "-x", name], check=False)
+
+
+def cancel_one_running_job(cancelled, stop):
+    """Wait for the first job that runs, and cancel it."""
+    while not stop.is_set() and not cancelled:
+        listed = subprocess.run(
+            ["squeue", "-h", "-t", "R", "-o", "%i"], capture_output=True, text=True, check=False
+        )
+        for number in listed.stdout.split()[:1]:
+            subprocess.run(["scancel", "--signal=KILL", "--full", number], check=True)
+            subprocess.run(["scancel", number], check=True)
+            cancelled.append(number)
+        time.sleep(0.2)
+
+
+def test_a_paper_runs_through_slurm_and_a_killed_job_is_tried_again(slurm, smoke, tmp_path):
+    checkout = copy_tree(tmp_path / "copy")
+    (checkout.root / "data").symlink_to(ROOT / "data")
+    cancelled, stop = [], threading.Event()
+    killer = threading.Thread(target=cancel_one_running_job, args=(cancelled, stop))
+    killer.start()
+    try:
+        run = checkout.run(
+            "snakemake", "--profile", "workflow/profiles/slurm", "--config", "scale=smoke",
+            f"papers=[{SLUG}]", "--", SLUG, timeout=900,
+        )  # fmt: skip
+    finally:
+        stop.set()
+        killer.join()
+    printed = run.stdout + run.stderr
+    assert cancelled
+    assert re.search(r"Trying to restart job", printed)
+    assert len(set(re.findall(r"SLURM jobid (\d+)", printed))) > 5
+    through_slurm = json.loads((checkout.root / f"results/smoke/{SLUG}/claims.json").read_text())
+    assert through_slurm == json.loads((smoke / SLUG / "claims.json").read_text())
