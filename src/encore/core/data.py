@@ -30,10 +30,10 @@ class File(Strict):
 
 
 class Raw(Strict):
-    """A file as it lies at its public address."""
+    """A file as it lies at its public address; without a checksum the conversion checks its content."""
 
     url: str
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
 
 
 class Conversion(Strict):
@@ -74,7 +74,6 @@ class Dataset(Strict):
     licence: str
     citation: str
     homepage: str = ""
-    measured: bool = Field(default=False, description="bytes differ from machine to machine")
     files: dict[str, File] = Field(min_length=1)
     sources: list[Source] = Field(min_length=1)
 
@@ -123,7 +122,7 @@ class Registry(Strict):
         ):
             return ""
         public = any(source.kind == "url" for source in self[name].sources)
-        way = f"run `encore data fetch {name}` (downloads it)" if public else "put it there by hand"
+        way = f"run `encore data fetch {name}` (downloads it)" if public else f"put its files into data/{name}"
         return (
             f"data set {name} is not here: {way}, or list a folder that holds "
             f"{name}/{{{', '.join(self[name].files)}}} in `mirrors` of config/config.yaml; "

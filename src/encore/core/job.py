@@ -150,11 +150,11 @@ def write_tensors(
     path: str | Path, tensors: dict[str, Any], metadata: dict[str, str] | None = None
 ) -> None:
     """Write torch tensors as safetensors, with a checksum of their content in the metadata."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as part:
-        save_file(tensors, part, metadata={**(metadata or {}), "sha256": _digest(tensors)})
+        part.write_bytes(save(tensors, metadata={**(metadata or {}), "sha256": _digest(tensors)}))
 
 
 def read_tensors(path: str | Path) -> dict[str, Any]:
