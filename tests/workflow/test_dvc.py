@@ -108,7 +108,9 @@ def test_a_stage_depends_on_all_code_and_data_that_runs(slug):
 
 def test_every_data_set_has_a_stage_and_no_name_is_used_twice():
     """Data sets of the paper scale alone stay out: only laptop results are recorded."""
-    papers = [yaml.safe_load((ROOT / f"config/papers/{slug}.yaml").read_text()) for slug in known_slugs()]
+    papers = [
+        yaml.safe_load((ROOT / f"config/papers/{slug}.yaml").read_text()) for slug in known_slugs()
+    ]
     used = {name for paper in papers for name in paper["scales"]["laptop"]["datasets"]}
     registry = set(STAGES) - set(known_slugs())
     assert used <= registry <= set(Registry.load().datasets)

@@ -122,7 +122,11 @@ class Registry(Strict):
         ):
             return ""
         public = any(source.kind == "url" for source in self[name].sources)
-        way = f"run `encore data fetch {name}` (downloads it)" if public else f"put its files into data/{name}"
+        way = (
+            f"run `encore data fetch {name}` (downloads it)"
+            if public
+            else f"put its files into data/{name}"
+        )
         return (
             f"data set {name} is not here: {way}, or list a folder that holds "
             f"{name}/{{{', '.join(self[name].files)}}} in `mirrors` of config/config.yaml; "

@@ -52,6 +52,7 @@ class Theory(Strict):
 
     balls: PositiveInt
     points: PositiveInt = Field(description="checked points of each ball")
+    seed: NonNegativeInt = Field(description="of the plane, where no choice was made on it")
     plane_net: str = Field(description="the network of the plane")
     xi: NonNegativeFloat = Field(description="margin of stage 1 for the plane")
     max_steps: PositiveInt = Field(description="steps of stage 1 for the plane")

@@ -5,11 +5,10 @@ import torch
 
 from encore.core.job import job, read_json, read_tensors, write_npz
 from encore.core.metrics import Table
-from encore.papers.lyapunov_observer.coverage import Ring, certified_floor, covered
+from encore.papers.lyapunov_observer.coverage import Ring, coverage_experiment
 from encore.papers.lyapunov_observer.evaluation import cases, log_linearity, rate_loop
 from encore.papers.lyapunov_observer.lyapunov import (
     F_V,
-    coverage_bound,
     local_radius,
     points_in_balls,
     sample_shell,
@@ -37,45 +36,30 @@ with job(snakemake) as (input, output, params):
     table.add(metric="ball_radius", value=radii.numpy(), **row, **ball)
 
     # coverage of a ring in the plane (rate error, disturbance error) of a one-state plant
-    plant = rate_loop(case.system, params.rate_state[dataset])
-    hidden = params.plan["nets"][options["plane_net"]]
-    plane = NeuralObserver(plant, ObserverNet(1, 1, 1, hidden, seed=case.seed), params.eps)
+    seed, plant = options["seed"], rate_loop(case.system, params.rate_state[dataset])
+    net = ObserverNet(1, 1, 1, params.plan["nets"][options["plane_net"]], seed=seed)
+    plane = NeuralObserver(plant, net, params.eps)
     training = params.pretrain | {"xi": options["xi"], "max_steps": options["max_steps"]}
-    pretrain_pointwise(plane, *bounds, seed=case.seed, **training)
-    ring = Ring(options["r_min"], options["r_max"])
-    floor = certified_floor(plane, ring, *bounds, pitch=options["pitch"])
-    n_cov, q = ring.cover(floor)
-    counts, rng = np.array(options["samples"]), np.random.default_rng(case.seed)
-    guaranteed = coverage_bound(n_cov, q, counts)
-    print(f"floor {floor:.4f}, N_cov {n_cov}, q {q:.2e}, bound {guaranteed}")
-    shares, first = {"least_radius": [], "own_radius": []}, None
-    for _ in range(options["repeats"]):
-        samples = ring.sample(counts[-1], rng)
-        own = np.zeros(len(samples))  # of the first samples; none of the later ones is counted
-        head = torch.from_numpy(samples[: options["own"]])
-        own[: options["own"]] = local_radius(plane, head, *bounds).numpy()
-        first = (samples, own) if first is None else first
-        for method, radius in (("least_radius", floor), ("own_radius", own)):
-            shares[method].append(covered(ring, samples, radius, counts, floor / 4))
-    for method, values in shares.items():
-        values, T = np.array(values), {"samples": counts}
-        full = (values == 1).mean(0)
-        add = {"method": method, **row}
-        table.add(metric="covered_share", value=values.mean(0), better="higher", **add, **T)
-        table.add(metric="covered_fully", value=full, better="higher", **add, **T)
-        table.add(metric="coverage_gap", value=full - guaranteed, better="higher", **add, **T)
-        table.add(metric="coverage_bound", value=guaranteed, **add, **T)
+    pretrain_pointwise(plane, *bounds, seed=seed, **training)
+    ring, counts = Ring(options["r_min"], options["r_max"]), np.array(options["samples"])
+    found = coverage_experiment(plane, ring, counts, *bounds, options, seed)
+    print(f"floor {found['floor']:.4f}, N_cov {found['n_cov']}, bound {found['bound']}")
+    for method in ("least_radius", "own_radius"):
+        values, add = found[method], row | {"seed": seed, "method": method, "better": "higher"}
+        share, full = values.mean(0), (values == 1).mean(0)
+        for metric, value in (
+            ("covered_share", share),
+            ("covered_fully", full),
+            ("coverage_gap", full - found["bound"]),
+            ("coverage_bound", found["bound"]),
+        ):
+            table.add(metric=metric, value=value, samples=counts, **add)
         if method == "least_radius":
-            fit = log_linearity(counts, values.mean(0))
-            table.add(metric="log_linearity", value=fit, better="higher", **add)
-            open_share = 1 - values.mean(0)
-            table.add(
-                metric="log10_uncovered", value=np.log10(open_share[open_share > 0]),
-                better="lower", **add, samples=counts[open_share > 0],
-            )  # fmt: skip
-    shown = options["shown"]
-    write_npz(
-        output.balls, samples=first[0][:shown], radii=first[1][:shown], floor=np.array(floor),
-        n_cov=np.array(n_cov), ring=np.array([ring.r_min, ring.r_max]),
-    )  # fmt: skip
+            table.add(metric="log_linearity", value=log_linearity(counts, share), **add)
+            rest, some = 1 - share, share < 1
+            add = add | {"value": np.log10(rest[some]), "samples": counts[some], "better": "lower"}
+            table.add(metric="log10_uncovered", **add)
+    drawn = {name: found[name][: options["shown"]] for name in ("samples", "radii")}
+    drawn |= {"floor": found["floor"], "n_cov": found["n_cov"]}
+    write_npz(output.balls, **drawn, ring=np.array([ring.r_min, ring.r_max]))
     table.write(output.runs)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 
-from encore.papers.lyapunov_observer.lyapunov import local_radius
+from encore.papers.lyapunov_observer.lyapunov import coverage_bound, local_radius
 
 MOST_CELLS = 3_000_000
 CHUNK = 50_000  # cells whose radii are computed at once
@@ -92,3 +92,38 @@ def covered(ring: Ring, points: np.ndarray, radii, counts, pitch: float) -> np.n
         shares.append(1.0 if not len(open_cells) else 1 - areas[open_cells].sum() / areas.sum())
         start = count
     return np.array(shares)
+
+
+def coverage_experiment(
+    obs, ring: Ring, counts, rho: float, M_w: float, options, seed: int
+) -> dict:
+    """Sample states of the ring many times and see how much of it their certified balls cover.
+
+    Args:
+        obs: pre-trained observer with a two-dimensional error state.
+        ring: the domain.
+        counts: numbers of samples T, ascending, (n,).
+        rho, M_w: as in ``local_radius``.
+        options: ``pitch`` of the cells that bound the least radius, ``repeats``, and ``own``, how many
+            samples of each draw get their own radius (the others count as uncovering nothing).
+        seed: of the samples.
+
+    Returns:
+        ``floor`` (certified least radius on the ring), ``n_cov`` and ``bound`` (n,) of the theorem;
+        ``least_radius`` and ``own_radius``, covered shares (repeats, n); ``samples`` (T, 2) and
+        ``radii`` (T,) of the first draw.
+    """
+    floor = certified_floor(obs, ring, rho, M_w, pitch=options["pitch"])
+    n_cov, q = ring.cover(floor)
+    rng, shares, first = np.random.default_rng(seed), {"least_radius": [], "own_radius": []}, None
+    for _ in range(options["repeats"]):
+        samples = ring.sample(counts[-1], rng)
+        own = np.zeros(len(samples))
+        head = torch.from_numpy(samples[: options["own"]])
+        own[: options["own"]] = local_radius(obs, head, rho, M_w).numpy()
+        first = (samples, own) if first is None else first
+        for method, radius in (("least_radius", floor), ("own_radius", own)):
+            shares[method].append(covered(ring, samples, radius, counts, floor / 4))
+    found = {method: np.array(values) for method, values in shares.items()}
+    found |= {"samples": first[0], "radii": first[1], "floor": np.array(floor)}
+    return found | {"n_cov": np.array(n_cov), "bound": coverage_bound(n_cov, q, counts)}
