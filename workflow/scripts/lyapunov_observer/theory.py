@@ -5,7 +5,7 @@ import torch
 
 from encore.core.job import job, read_json, read_tensors, write_npz
 from encore.core.metrics import Table
-from encore.papers.lyapunov_observer.coverage import Ring, coverage_experiment
+from encore.papers.lyapunov_observer.coverage import Ring, coverage_experiment, observer_of_ring
 from encore.papers.lyapunov_observer.evaluation import cases, log_linearity, rate_loop
 from encore.papers.lyapunov_observer.lyapunov import (
     F_V,
@@ -13,9 +13,7 @@ from encore.papers.lyapunov_observer.lyapunov import (
     points_in_balls,
     sample_shell,
 )
-from encore.papers.lyapunov_observer.network import ObserverNet
-from encore.papers.lyapunov_observer.observer import NeuralObserver, unpack
-from encore.papers.lyapunov_observer.pretrain import pretrain_pointwise
+from encore.papers.lyapunov_observer.observer import unpack
 
 with job(snakemake) as (input, output, params):
     dataset, table, options = snakemake.wildcards.dataset, Table("lyapunov_observer"), params.theory
@@ -37,13 +35,14 @@ with job(snakemake) as (input, output, params):
 
     # coverage of a ring in the plane (rate error, disturbance error) of a one-state plant
     seed, plant = options["seed"], rate_loop(case.system, params.rate_state[dataset])
-    net = ObserverNet(1, 1, 1, params.plan["nets"][options["plane_net"]], seed=seed)
-    plane = NeuralObserver(plant, net, params.eps)
+    hidden = params.plan["nets"][options["plane_net"]]
     training = params.pretrain | {"xi": options["xi"], "max_steps": options["max_steps"]}
-    pretrain_pointwise(plane, *bounds, seed=seed, **training)
     ring, counts = Ring(options["r_min"], options["r_max"]), np.array(options["samples"])
-    found = coverage_experiment(plane, ring, counts, *bounds, options, seed)
-    print(f"floor {found['floor']:.4f}, N_cov {found['n_cov']}, bound {found['bound']}")
+    plane, floor, tries = observer_of_ring(
+        plant, hidden, params.eps, ring, *bounds, training, options["pitch"], seed
+    )
+    found = coverage_experiment(plane, ring, floor, counts, *bounds, options, seed)
+    print(f"{tries} seeds, floor {floor:.4f}, N_cov {found['n_cov']}, bound {found['bound']}")
     for method in ("least_radius", "own_radius"):
         values, add = found[method], row | {"seed": seed, "method": method, "better": "higher"}
         share, full = values.mean(0), (values == 1).mean(0)
@@ -52,6 +51,7 @@ with job(snakemake) as (input, output, params):
             ("covered_fully", full),
             ("coverage_gap", full - found["bound"]),
             ("coverage_bound", found["bound"]),
+            ("largest_bound", found["bound"].max()),
         ):
             table.add(metric=metric, value=value, samples=counts, **add)
         if method == "least_radius":
@@ -60,6 +60,6 @@ with job(snakemake) as (input, output, params):
             add = add | {"value": np.log10(rest[some]), "samples": counts[some], "better": "lower"}
             table.add(metric="log10_uncovered", **add)
     drawn = {name: found[name][: options["shown"]] for name in ("samples", "radii")}
-    drawn |= {"floor": found["floor"], "n_cov": found["n_cov"]}
+    drawn |= {"floor": np.array(floor), "n_cov": found["n_cov"]}
     write_npz(output.balls, **drawn, ring=np.array([ring.r_min, ring.r_max]))
     table.write(output.runs)
