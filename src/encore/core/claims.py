@@ -29,6 +29,10 @@ class ClaimError(ValueError):
     """A claim asks for rows that the table does not have."""
 
 
+class NoValueError(ClaimError):
+    """The rows are there, but too few of them have a value (they say why in ``reason``)."""
+
+
 @dataclass(frozen=True)
 class Region:
     """Where an effect must lie for the claim to hold, and where it must lie to be contradicted.
@@ -122,10 +126,12 @@ def _record(
     rows = table[table["dataset"] == dataset]
     try:
         checks = [judge_check(_CHECKS.validate_python(check), rows) for check in claim["checks"]]
+    except NoValueError as error:
+        undecided = {"verdict": UNDECIDED, "reason": str(error)}
+        judged_here = context["scale"] in claim["scales"]
+        return record | (undecided if judged_here else _not_at(context["scale"], claim))
     except ClaimError as error:
-        if context["scale"] in claim["scales"]:
-            raise ClaimError(f"claim {claim['id']} on {dataset}: {error}") from None
-        return record | _not_at(context["scale"], claim)
+        raise ClaimError(f"claim {claim['id']} on {dataset}: {error}") from None
     record["checks"] = checks
     if context["scale"] not in claim["scales"]:
         return record | _not_at(context["scale"], claim)
@@ -150,10 +156,19 @@ def judge_check(check: Any, rows: pd.DataFrame) -> dict[str, Any]:
     rows = select(rows, {"metric": check.metric, **check.where})
     if rows.empty:
         raise ClaimError(f"no rows with metric={check.metric!r} and {check.where}")
+    empty = rows[~np.isfinite(rows["value"])]
     rows = rows[np.isfinite(rows["value"])].reset_index(drop=True)
-    if rows.empty:
-        raise ClaimError(f"all rows with metric={check.metric!r} and {check.where} have no value")
-    estimate, region = COMPARISONS[check.compare](check, rows)
+    try:
+        if rows.empty:
+            raise ClaimError("no numbers")
+        estimate, region = COMPARISONS[check.compare](check, rows)
+    except ClaimError as error:
+        if empty.empty:
+            raise
+        reasons = ", ".join(sorted(set(empty["reason"])))
+        raise NoValueError(
+            f"{check.name or check.metric}: {error}; {len(empty)} rows have no value ({reasons})"
+        ) from None
     verdict = region.verdict(estimate) if region else NOT_JUDGED
     return {
         "name": check.name or check.metric,
@@ -478,5 +493,6 @@ def judge_all(
 
 
 def headline(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """The record that stands for a claim: that of the first data set that is not blocked."""
-    return next((r for r in records if r["verdict"] != BLOCKED), records[0])
+    """The record that stands for a claim: the first that is decided, otherwise that of its main data set."""
+    decided = (REPRODUCED, CONTRADICTED, UNDECIDED)
+    return next((record for record in records if record["verdict"] in decided), records[0])

@@ -85,6 +85,9 @@ def _stages(slug: str) -> list[str]:
 
 
 def sync() -> None:
-    """Pull artifacts, then tell Snakemake that they are what its rules would make."""
+    """Pull artifacts, build the report, then tell Snakemake that they are what its rules would make."""
+    from encore.core.report import build
+
     dvc("pull", show=True)
+    build("laptop")
     snakemake("--touch", "--forceall", show=True)
