@@ -120,6 +120,13 @@ def test_every_data_set_has_a_stage_and_no_name_is_used_twice():
         assert STAGES[name].get("deps", []) == Registry.load().code(name)
 
 
+def test_the_lock_knows_every_stage():
+    """A stage that was never recorded makes every pull fail."""
+    lock = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"]
+    scaffolds = {slug for slug in known_slugs() if "FILL IN" in STAGES[slug]["desc"]}
+    assert set(STAGES) - scaffolds == set(lock)
+
+
 @pytest.mark.parametrize("slug", known_slugs())
 def test_outs_name_no_logs_benchmarks_or_timings(slug):
     outs = [next(iter(out)) if isinstance(out, dict) else out for out in STAGES[slug]["outs"]]

@@ -90,4 +90,4 @@ def sync() -> None:
 
     dvc("pull", show=True)
     build("laptop")
-    snakemake("--touch", "--forceall", show=True)
+    snakemake("--touch", "--forceall", "--quiet", "all", show=True)
