@@ -15,7 +15,9 @@ from encore.core.config import ROOT
 from tests.conftest import copy_tree
 
 SLUG = "portfolio"
-LACKING = [name for name in ("slurmctld", "slurmd", "munged", "sbatch") if not shutil.which(name)]
+DAEMONS = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
+NEEDED = ("slurmctld", "slurmd", "munged", "sbatch")
+LACKING = [name for name in NEEDED if not shutil.which(name, path=DAEMONS)]
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.skipif(os.geteuid() != 0, reason="starting a Slurm needs root"),
@@ -35,8 +37,9 @@ def slurm():
     if CONFIGURATION.exists() and not CONFIGURATION.read_text().startswith(OURS):
         pytest.skip(f"this machine belongs to a cluster ({CONFIGURATION} is not from this test)")
     start = subprocess.run(
-        ["bash", Path(__file__).parent / "one_node.sh"], capture_output=True, text=True, check=False
-    )
+        ["bash", Path(__file__).parent / "one_node.sh"], capture_output=True, text=True, check=False,
+        env=os.environ | {"PATH": DAEMONS},
+    )  # fmt: skip
     if start.returncode:
         pytest.skip(f"Slurm did not start: {start.stderr.strip()[-500:]}")
     yield
