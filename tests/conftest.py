@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from encore.core.config import ROOT
+from encore.core.data import DataError, Registry, fetch
 from encore.core.scaffold import new_paper
 
 TREE = (
@@ -136,6 +137,23 @@ def smoke_run(folder):
 def smoke(tmp_path_factory):
     """Results of one smoke run of every paper."""
     return smoke_run(tmp_path_factory.mktemp("smoke"))
+
+
+@pytest.fixture(scope="session")
+def dataset():
+    """The folder of a data set of the registry, brought in if a source has it; otherwise skipped."""
+
+    def folder(name):
+        mirrors = yaml.safe_load((ROOT / "config/config.yaml").read_text())["mirrors"]
+        place = ROOT / "data" / name
+        if not all((place / file).exists() for file in Registry.load()[name].files):
+            try:
+                fetch(name, mirrors, download=False, folder=place)
+            except DataError as error:
+                pytest.skip(str(error))
+        return place
+
+    return folder
 
 
 class Files(list):

@@ -1,7 +1,6 @@
 """Plants: the published eigenvalues, exact integration, and complaints that name what is wrong."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,21 +9,23 @@ from scipy.integrate import solve_ivp
 from encore.papers.lyapunov_observer import UncertainLTI, pendulum, x29
 from encore.papers.lyapunov_observer.linear_systems import generate_pendulum, model_from_record
 
-X29 = Path(__file__).parents[3] / "data/x29/x29_linear_models.json"
 EIGENVALUES = {  # of A, 1/s, as stated with the data
     "LON_PA": [-2.262, -0.022 - 0.154j, -0.022 + 0.154j, 1.511],
     "LON_UA": [-4.096, -0.006 - 0.062j, -0.006 + 0.062j, 2.865],
     "LAT_PA": [-1.608, -0.246 - 1.294j, -0.246 + 1.294j, 0.032],
     "LAT_UA": [-2.513, -0.165 - 2.794j, -0.165 + 2.794j, 0.018],
 }
-needs_x29 = pytest.mark.skipif(not X29.is_file(), reason="data set x29 is not here")
 
 
-@needs_x29
+@pytest.fixture
+def x29_file(dataset):
+    return dataset("x29") / "x29_linear_models.json"
+
+
 @pytest.mark.parametrize("model", EIGENVALUES)
 @pytest.mark.parametrize("scaled", [True, False])
-def test_x29_has_the_published_eigenvalues(model, scaled):
-    plant = x29(model, scaled, X29)
+def test_x29_has_the_published_eigenvalues(model, scaled, x29_file):
+    plant = x29(model, scaled, x29_file)
     found = np.sort_complex(np.linalg.eigvals(plant.A))
     assert found == pytest.approx(np.sort_complex(EIGENVALUES[model]), abs=1e-3)
     reach = [plant.B]
@@ -33,10 +34,9 @@ def test_x29_has_the_published_eigenvalues(model, scaled):
     assert np.linalg.matrix_rank(np.hstack(reach), tol=1e-9) == 4
 
 
-@needs_x29
 def test_an_unknown_model_is_named():
     with pytest.raises(ValueError, match="LON_XX.*LON_UA"):
-        x29("LON_XX", path=X29)
+        x29("LON_XX")
 
 
 def test_step_agrees_with_an_adaptive_integrator():

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from encore.core.sources import ROOT
 from encore.papers.portfolio import Archive
 from encore.papers.portfolio.data import (
     FAMILIES,
@@ -97,9 +96,8 @@ def test_families_are_named():
         Archive.load_nb201_hw("pi6")
 
 
-@pytest.mark.skipif(not (ROOT / "data/nb201_hw/hwnas360.parquet").exists(), reason="no nb201_hw")
-def test_the_real_archive():
-    archive = Archive.load_nb201_hw("pi5-litert-cifar100", ROOT / "data/nb201_hw")
+def test_the_real_archive(dataset):
+    archive = Archive.load_nb201_hw("pi5-litert-cifar100", dataset("nb201_hw"))
     accuracy = archive.values[:, 0]
     assert (len(archive), archive.columns) == (
         15_625,
@@ -175,13 +173,10 @@ def test_pickles_that_call_anything_are_refused(tmp_path, capsys):
     assert RestrictedUnpickler(io.BytesIO(array)).load()["x"].tolist() == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.skipif(
-    not (ROOT / "data/nb201_hw/help_nb201_latency.parquet").exists(), reason="no nb201_hw"
-)
-def test_latency_tables_are_converted_there_and_back(tmp_path):
+def test_latency_tables_are_converted_there_and_back(dataset, tmp_path):
     import torch
 
-    expected = pd.read_parquet(ROOT / "data/nb201_hw/help_nb201_latency.parquet")
+    expected = pd.read_parquet(dataset("nb201_hw") / "help_nb201_latency.parquet")
     index = dict(zip(expected["arch_str"], expected["arch_idx"].tolist(), strict=True))
     torch.save(index, tmp_path / "str_arch2idx.pt")
     for device in ("fpga", "raspi4", "eyeriss", "pixel3", "gold_6226", "2080ti_1"):
