@@ -1,6 +1,6 @@
 """Closed loop of 100 trials x 10,000 steps, arrays against tensors, and the lattice-Boltzmann step.
 
-Run as ``pytest -s tests/benchmarks/bench_lyapunov_simulation.py``; prints seconds and ratios.
+Prints seconds and ratios; asserts nothing.
 """
 
 import time
@@ -37,14 +37,14 @@ def seconds(call, repeats=1):
     return min(times)
 
 
-def test_closed_loop():
+def closed_loops():
     system, observer = aircraft()
     trials = draw_trials(system, 100, 0)
     spent = seconds(lambda: closed_loop(system, observer, trials, seconds=20.0, dt=0.002))
-    print(f"\nclosed loop, 100 trials x 10,000 steps, 128 neurons: {spent:.2f} s (target 8 s)")
+    print(f"closed loop, 100 trials x 10,000 steps, 128 neurons: {spent:.2f} s (target 8 s)")
 
 
-def test_arrays_against_tensors():
+def arrays_against_tensors():
     _system, observer = aircraft()
     arrays = ArrayObserver(observer)
     rng = np.random.default_rng(1)
@@ -53,12 +53,18 @@ def test_arrays_against_tensors():
         seconds(lambda o=o: [o.step(*values, 0.002) for _ in range(300)], 3)
         for o in (observer, arrays)
     ]
-    print(f"\none step of 100 trials: tensors {times[0] / 300 * 1e6:.0f} us, "
+    print(f"one step of 100 trials: tensors {times[0] / 300 * 1e6:.0f} us, "
           f"arrays {times[1] / 300 * 1e6:.0f} us, ratio {times[0] / times[1]:.1f}")  # fmt: skip
 
 
-def test_lattice_boltzmann():
+def lattice_boltzmann():
     flow = LatticeBoltzmann()
     spent = seconds(lambda: flow.step(200), 3) / 200
-    print(f"\nlattice Boltzmann, 192 x 96 cells: {spent * 1e3:.2f} ms a step, "
+    print(f"lattice Boltzmann, 192 x 96 cells: {spent * 1e3:.2f} ms a step, "
           f"{192 * 96 / spent / 1e6:.0f} million cells a second")  # fmt: skip
+
+
+if __name__ == "__main__":
+    closed_loops()
+    arrays_against_tensors()
+    lattice_boltzmann()
