@@ -107,7 +107,7 @@ rule direct_sdp:
         "<benchmarks>/direct_sdp/{dataset}.jsonl"
     threads: 1
     resources:
-        mem_mb=3000,
+        mem_mb=6000,
         runtime=90,
     params:
         plan=PLAN,
