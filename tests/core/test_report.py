@@ -639,3 +639,12 @@ def test_skip_link_is_first_and_copy_button_answers(visit):
     button.click()
     page.wait_for_function("document.querySelector('button.copy').textContent !== 'Copy'")
     assert page.locator("#said").inner_text() != ""
+
+
+@pytest.mark.parametrize(("verdict", "said"), [("blocked", True), ("not judged", False)])
+def test_only_a_blocked_main_data_set_is_said_to_be_missing(verdict, said):
+    main, other = {"verdict": verdict}, {"verdict": "reproduced"}
+    judged = report.Judged(claim=None, records=[main, other])
+    assert judged.head is other
+    assert judged.missing_main is (main if said else None)
+    assert judged.others == ([] if said else [main])

@@ -4,7 +4,6 @@ import ast
 import doctest
 import hashlib
 import inspect
-import json
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ import yaml
 
 from encore.core.claims import NOT_JUDGED, VERDICTS
 from encore.core.config import ROOT, known_slugs, load_paper
-from encore.core.report import MARKERS, readme_table
+from encore.core.report import MARKERS, read_records, readme_table
 from encore.core.sources import code
 from tests.conftest import smoke_run, snakemake
 
@@ -37,14 +36,6 @@ def smoke_again(smoke, tmp_path_factory):
     return smoke_run(tmp_path_factory.mktemp("again"))
 
 
-def records(folder, slug):
-    return [
-        record
-        for name in ("claims.json", "speed.json")
-        for record in json.loads((folder / slug / name).read_text())
-    ]
-
-
 # -- the smoke run --------------------------------------------------------------------------------
 
 
@@ -52,7 +43,7 @@ def records(folder, slug):
 def test_the_smoke_run_finds_numbers_for_every_claim(smoke, slug):
     """Nothing is judged at smoke scale, but each check of a data set that is here has an effect."""
     paper = load_paper(slug)
-    found = records(smoke, slug)
+    found = read_records(smoke / slug)
     assert {r["id"] for r in found} == {claim.id for claim in paper.claims}
     used = paper.scales["smoke"]["datasets"] + paper.synthetic
     for record in found:
@@ -92,7 +83,7 @@ def test_committed_verdicts_are_those_of_the_claims(slug):
         )
         pytest.skip("a scaffold has no verdicts yet")
     claims = {claim.id: claim for claim in load_paper(slug).claims}
-    found = records(folder, slug)
+    found = read_records(folder / slug)
     assert {(r["id"], r["dataset"]) for r in found} == {
         (c.id, d) for c in claims.values() for d in c.datasets
     }
@@ -133,7 +124,6 @@ def rules(path):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_rules_are_short_and_complete_and_have_one_order(slug):
     for name, lines in rules(ROOT / f"workflow/rules/{slug}.smk"):
-        directives = [line.strip()[:-1] for line in lines if re.match(r"^    \w+:( \w+)?$", line)]
         directives = [
             re.match(r"\s*(\w+):", line)[1] for line in lines if re.match(r"^    \w+:", line)
         ]

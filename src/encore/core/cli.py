@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
@@ -14,7 +14,7 @@ import yaml
 from encore.core import costs, workflow
 from encore.core.config import ROOT, SCALES, ConfigError, Study, known_slugs, load_paper, load_study
 from encore.core.data import DataError, Registry, fetch
-from encore.core.job import DamagedArtifact, read_json
+from encore.core.job import DamagedArtifact
 
 app = typer.Typer(
     help="Papers re-performed: pipelines, verdicts, methods.",
@@ -31,7 +31,8 @@ SlugArgument = Annotated[str | None, typer.Argument(help="one paper; default: al
 
 def main() -> None:
     """Run the command; known mistakes end in one line, not in a traceback."""
-    os.chdir(ROOT) if not Path("Snakefile").exists() else None
+    if not Path("Snakefile").exists():
+        os.chdir(ROOT)
     try:
         _paper_commands(sys.argv[1:2])
         app()
@@ -64,12 +65,6 @@ def _results(scale: str, slug: str) -> Path:
     return Path("results") / scale / slug
 
 
-def _records(scale: str, slug: str) -> list[dict[str, Any]]:
-    """Records of claims.json and speed.json, as far as they are there."""
-    files = [_results(scale, slug) / name for name in ("claims.json", "speed.json")]
-    return [record for file in files if file.exists() for record in read_json(file)]
-
-
 @app.command("list")
 def list_papers() -> None:
     """Papers: slug, number of claims, title."""
@@ -85,10 +80,10 @@ def claims(
     as_json: Annotated[bool, typer.Option("--json", help="all records, for programs")] = False,
 ) -> None:
     """Verdicts with effects and intervals, from the last run or the committed ones."""
-    from encore.core.report import verdict_table
+    from encore.core.report import read_records, verdict_table
 
     slugs = _slugs(slug)
-    records = {name: _records(scale, name) for name in slugs}
+    records = {name: read_records(_results(scale, name)) for name in slugs}
     print(json.dumps(records, indent=1) if as_json else verdict_table(scale, Path(), slugs))
 
 

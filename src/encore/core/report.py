@@ -95,7 +95,7 @@ class Judged:
     def missing_main(self) -> dict[str, Any] | None:
         """The blocked record of the main data set, where another one decided in its place."""
         first = self.records[0] if self.records else None
-        return first if first and first is not self.head else None
+        return first if first and first is not self.head and first["verdict"] == BLOCKED else None
 
     @property
     def decisive(self) -> dict[str, Any] | None:
@@ -180,11 +180,7 @@ def read_entry(slug: str, scale: str, root: Path) -> Entry:
     """
     paper = load_paper(slug)
     folder = root / "results" / scale / slug
-    records = [
-        record
-        for name in ("claims.json", "speed.json")
-        for record in _read(folder / name, default=[])
-    ]
+    records = read_records(folder)
     return Entry(
         slug=slug,
         scale=scale,
@@ -198,6 +194,12 @@ def read_entry(slug: str, scale: str, root: Path) -> Entry:
         costs=_read(root / "results/costs.json", default={}).get(slug, {}),
         has_table=(folder / "metrics.parquet").exists(),
     )
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Records of claims.json and speed.json of one paper's results, as far as they are there."""
+    names = ("claims.json", "speed.json")
+    return [record for name in names for record in _read(folder / name, default=[])]
 
 
 def _read(path: Path, default: Any) -> Any:

@@ -15,13 +15,8 @@ with job(snakemake) as (input, output, params):
         UncertainLTI(*auv.design_matrices(), name="auv"),
         lambda mass: maker(auv, mass),
         lambda seeds: crossings(auv, seeds, seconds=plan["seconds"]["auv"], **path),
-        plan["auv"],
-        plan["training"],
-        tuning_seeds=plan["tuning_seeds"],
-        lander_seeds=range(*plan["lander_seeds"]["auv"]),
-        judging_seeds=plan["judging_seeds"],
-        network_seeds=plan["network_seeds"],
-        noise=NOISE,
+        plan,
+        NOISE,
     )
     table = Table("lyapunov_observer")
     for row in [*tracking_rows(result, ["crossing"], plan["judging_seeds"]), *gain_rows(result)]:

@@ -15,13 +15,8 @@ with job(snakemake) as (input, output, params):
         system,
         maker,
         lambda seeds: flights(seeds, seconds=plan["seconds"]["quadrotor"]),
-        plan["quadrotor"],
-        plan["training"],
-        tuning_seeds=plan["tuning_seeds"],
-        lander_seeds=range(*plan["lander_seeds"]["quadrotor"]),
-        judging_seeds=plan["judging_seeds"],
-        network_seeds=plan["network_seeds"],
-        noise=NOISE,
+        plan,
+        NOISE,
     )
     table = Table("lyapunov_observer")
     phases = ["takeoff", "landing"]

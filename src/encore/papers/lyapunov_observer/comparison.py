@@ -141,23 +141,23 @@ def study(
     system: UncertainLTI,
     make_vehicle,
     missions,
-    grid: Mapping[str, Sequence],
-    training: Mapping,
-    *,
-    tuning_seeds: Sequence[int],
-    lander_seeds: Sequence[int],
-    judging_seeds: Sequence[int],
-    network_seeds: Sequence[int],
+    plan: Mapping,
     noise: Sequence[float],
 ) -> Study:
     """Tune every method, then compare the winners on missions that no tuning saw.
 
     ``make_vehicle(mass)`` gives the ``make_vehicle`` of ``track``, ``missions(seeds)`` the masses (B,)
-    and the mission. A network is trained for every seed in ``network_seeds`` and every rho and eps of
-    the grid; ``training`` is passed to ``train_observers``; ``noise`` (n_y,) is the standard deviation of
-    the output. Raises ``ValueError`` when seeds of tuning and judging missions overlap, or a network
-    seed has no certificate at all.
+    and the mission. ``plan`` holds, for the vehicle ``system.name``, the grid (under that name) and the
+    range of ``lander_seeds``; for all vehicles ``tuning_seeds``, ``judging_seeds``, ``network_seeds`` and
+    the ``training`` passed to ``train_observers``. A network is trained for every network seed and every
+    rho and eps of the grid; ``noise`` (n_y,) is the standard deviation of the output. Raises
+    ``ValueError`` when seeds of tuning and judging missions overlap, or a network seed has no
+    certificate at all.
     """
+    grid, training = plan[system.name], plan["training"]
+    lander_seeds = range(*plan["lander_seeds"][system.name])
+    tuning_seeds, judging_seeds = plan["tuning_seeds"], plan["judging_seeds"]
+    network_seeds = plan["network_seeds"]
     if overlap := {*tuning_seeds, *lander_seeds} & {*judging_seeds}:
         raise ValueError(f"judging_seeds holds the tuning seeds {sorted(overlap)}")
     neural = {
