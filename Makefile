@@ -36,6 +36,7 @@ check:
 $(READY): requirements.lock pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	sed -n 's/^# no-deps: //p' requirements.lock | xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -43,7 +44,7 @@ $(READY): requirements.lock pyproject.toml | check
 lock: | check
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet -c requirements.lock 'setuptools>=77' -e '.[peers,llm,dev]'
-	{ sed -n '/^#/p' requirements.lock; $(VENV)-lock/bin/python -m pip freeze --exclude-editable --exclude encore; $(VENV)-lock/bin/python -m pip freeze --all | grep -E '^setuptools=='; } > requirements.lock.new
+	{ sed -n '/^#/p' requirements.lock; $(VENV)-lock/bin/python -m pip freeze --exclude-editable --exclude encore | sed 's/+cpu$$//'; $(VENV)-lock/bin/python -m pip freeze --all | grep -E '^setuptools=='; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 clean:
