@@ -31,7 +31,7 @@ check:
 	@command -v $(PYTHON) > /dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: $(PYTHON) is not Python 3.11, for which requirements.lock was made" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || { echo "make: Python's venv module is missing: on Debian and Ubuntu, apt-get install python3.11-venv" >&2; exit 1; }
-	@$(PYTHON) -c 'import shutil, sys; sys.exit(shutil.disk_usage(".").free < 4e9)' || { echo "make: less than 4 GB are free here: the environment needs 3 GB, artifacts the rest" >&2; exit 1; }
+	@$(PYTHON) -c 'import shutil, sys; sys.exit(shutil.disk_usage(".").free < 6e9)' || { echo "make: less than 6 GB are free here: the environment needs 3.5 GB, artifacts the rest" >&2; exit 1; }
 
 $(READY): requirements.lock pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
